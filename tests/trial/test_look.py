@@ -69,6 +69,8 @@ def test_as_many_processes_are_alive_as_memory_holds() -> None:
     assert alive_together(small, 100 * GB, 16) == 16
     assert alive_together(large, 100 * GB, 16) == 1
     assert alive_together(small, 5 * GB, 16) == 3
+    two_ranks = look(use=ProgramUse(world_size=2))
+    assert alive_together(two_ranks, 5 * GB, 16) == 1
 
 
 def test_windows_meet_a_period_of_the_program_at_all_its_places() -> None:

@@ -209,6 +209,17 @@ def test_an_iterable_dataset_keeps_its_number_of_workers(tmp_path: Path) -> None
     assert text.splitlines() == expected
 
 
+def test_data_parallel_training_gets_channels_last_by_hand(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    wrapped = dataclasses.replace(USE.modules[0], name="DistributedDataParallel", inside="module")
+    use = dataclasses.replace(USE, modules=[wrapped])
+    made = make_patch(answer("channels_last", use=use), tmp_path)
+    assert [row.name for row in made.by_hand] == ["channels_last"]
+    lines = lines_for(tryable()["channels_last"][0], use, ())
+    assert lines.startswith("model.to(")
+    assert lines.endswith("; before DistributedDataParallel(model)")
+
+
 def test_a_model_that_a_function_returns_is_left_to_the_reader(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import torch\ndef make():\n    return Net()\n")
     use = ProgramUse(modules=[ModuleUse("Net", 6, 0, 0, False, place="train.py:3")])

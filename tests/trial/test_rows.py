@@ -24,7 +24,7 @@ def test_a_change_that_is_only_a_part_of_its_fix_has_no_prediction(name: str, fi
     row = row_of([change], record, claims=1, is_fresh=False)
     assert (row.predicted is None) == bool(change.change.part) == (name == "cuda_graph")
     assert row.note == change.change.part
-    assert row.why_not == (error or "not tried: the budget ended")
+    assert row.why_not == (error or "not tried: the trial ended before")
     assert row.prediction_held is None
 
 

@@ -42,6 +42,28 @@ CNN = """
         loss.backward()
         optimizer.step()
 """
+RANKS = """
+    import os, torch
+    from torch import distributed, nn
+
+    def train(rank):
+        os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="29500")
+        torch.set_num_threads(1)
+        distributed.init_process_group("gloo", rank=rank, world_size=2)
+        net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.Flatten(), nn.Linear(128, 10))
+        net = nn.parallel.DistributedDataParallel(net)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+        while True:
+            out = net(torch.rand(4, 3, 8, 8))
+            is_bf16 = torch.tensor(float(out.dtype == torch.bfloat16))
+            distributed.all_reduce(is_bf16)
+            assert is_bf16 in (0, 2)
+            optimizer.zero_grad()
+            out.float().square().mean().backward()
+            optimizer.step()
+
+    torch.multiprocessing.start_processes(train, nprocs=2, start_method="fork")
+"""
 COMPILE_FAILS = """
     import sys, time, torch
 
@@ -142,6 +164,16 @@ def test_the_patch_applies_to_the_real_file_and_takes_effect(of_cnn: tuple[Path,
     assert "with torch.autocast('cpu', torch.bfloat16):" in text
     environment = {**os.environ, "IMAGES": "8"}
     subprocess.run([sys.executable, "-c", dedent(check)], cwd=folder, env=environment, check=True)
+
+
+def test_all_ranks_of_a_job_that_forks_get_the_fix_and_run_by_turns(tmp_path: Path) -> None:
+    answer = tried(tmp_path, RANKS, ["bf16", "channels_last"])
+    found = rows(answer)
+    assert answer.use.world_size == 2
+    assert answer.baseline_processes == 3
+    for name in ("bf16", "channels_last"):
+        assert found[name]["gain"] is not None, found[name]
+    assert found["channels_last"]["same_result"] is True
 
 
 @pytest.mark.parametrize("how", ["crash", "hang"])

@@ -55,22 +55,26 @@ class VariantGroups:
         """Why a process failed, by the name of what it tried."""
         self._windows_run = 0
         self._starts_s = {BASELINE: program.took_s}
-        """What each took at most until it was ready, by name."""
+        """What each took at most until it was ready, or so far, by name."""
+        self._start_each_s = program.took_s / starting_at_once(program.look.use.world_size)
+        """What each of many processes adds to the time in which they start."""
+        self.left_out = False
+        """Whether the budget had no time to start some variants."""
 
     def measure(self, variants: Sequence[Variant], share: float = GROUP_SHARE) -> None:
         """Measure some variants against baselines of their own, for a share of what is left of the budget."""
         look = self._program.look
         self.count += 1
         began = time.monotonic()
-        starts = started_within(share * self._processes.left_s, self._program.took_s)
+        starts = started_within(share * self._processes.left_s, self._program.took_s, look.use.world_size)
         room = min(alive_together(look, _free_host_bytes(), MAX_ALIVE), starts)
-        can_share = look.use.world_size == 1 or self._processes.has_own_port
-        if room > MIN_BASELINES and can_share:
+        if room > MIN_BASELINES:
             parts = math.ceil(len(variants) / (room - MIN_BASELINES)) if variants else 1
             size = math.ceil(len(variants) / parts)
             for part in range(parts):
                 some = variants[part * size : (part + 1) * size]
-                if part and self.in_time(some) < len(some):
+                if (part or self.count > 1) and self.in_time(some) < len(some):
+                    self.left_out = True
                     return
                 self.count += bool(part)
                 until = began + share * (self._processes.left_s + time.monotonic() - began) * (part + 1) / parts
@@ -117,7 +121,8 @@ class VariantGroups:
         """When a group ends that may last until then: later where what is left of the budget holds no other group."""
         now = time.monotonic()
         next_s = self._starts_s[BASELINE] + self._first_verdicts_s(1)
-        return until if now + self._processes.left_s > until + next_s else now + LAST_SHARE * self._processes.left_s
+        holds_other = now + self._processes.left_s > max(now, until) + next_s
+        return until if holds_other else now + LAST_SHARE * self._processes.left_s
 
     def run_round(self, order: Sequence[VariantProcess]) -> None:
         """Windows by turns; the order reverses with each."""
@@ -154,6 +159,10 @@ class VariantGroups:
         waiting = list(group)
         shown = 0
         while waiting:
+            for process in waiting:
+                start_s = time.monotonic() - process.started
+                self._starts_s[process.name] = max(self._starts_s.get(process.name, 0.0), start_s)
+                self._start_each_s = max(self._start_each_s, start_s / len(group))
             if shown != len(waiting):
                 self._show(live_rows(group, group))
                 shown = len(waiting)
@@ -161,8 +170,6 @@ class VariantGroups:
                 if process.is_ready():
                     process.pause()
                     waiting.remove(process)
-                    start_s = time.monotonic() - process.started
-                    self._starts_s[process.name] = max(self._starts_s.get(process.name, 0.0), start_s)
                     if process.problem():
                         process.fail(f"could not be made: {process.problem()}")
                 elif process.is_over:
@@ -207,7 +214,7 @@ class VariantGroups:
         """Keep what the processes measured, and end them."""
         for process in group:
             is_ready = process.is_ready()
-            error = process.error or ("" if is_ready else "it was still starting when the budget ended")
+            error = process.error or ("" if is_ready else "it was still starting when the trial ended")
             if error and process.name != BASELINE:
                 self.errors.setdefault(process.name, error)
             if process.report is not None:
@@ -228,6 +235,11 @@ class VariantGroups:
         round_s = 1.1 * steps.step_s * (steps.settle + steps.per_window) * steps.per_round
         return LOOK_EVERY * (variants + baselines_for(variants)) * round_s
 
+    def enough_s(self, variants: int) -> float:
+        """A budget in which this machine starts so many, measures them, and measures again what looks faster."""
+        starting_s = (variants + baselines_for(variants)) * self._start_each_s
+        return self._program.took_s + 2 * (starting_s + self._first_verdicts_s(variants))
+
     def in_time(self, variants: Sequence[Variant]) -> int:
         """How many of these, from the first on, can start and be measured in enough rounds for a first verdict."""
         starts_s = accumulate(map(self._start_s, variants), max, initial=self._starts_s[BASELINE])
@@ -242,10 +254,15 @@ class VariantGroups:
         return max(self._starts_s.get(name, 0.0) for name in variant.name.split("+"))
 
 
-def started_within(time_s: float, start_s: float) -> int:
-    """As many processes as a part of the time starts, because those that start at once share the cores; but enough for
-    one variant."""
-    return max(MIN_BASELINES + 1, int(usable_cores() * START_SHARE * time_s / start_s))
+def started_within(time_s: float, start_s: float, ranks: int) -> int:
+    """As many processes as a part of the time starts, because those that start at once share the cores, with their
+    ranks; but enough for one variant."""
+    return max(MIN_BASELINES + 1, int(starting_at_once(ranks) * START_SHARE * time_s / start_s))
+
+
+def starting_at_once(ranks: int) -> float:
+    """How many processes start in the time of one, where each keeps a core busy with each of its ranks."""
+    return max(1.0, usable_cores() / ranks)
 
 
 def baselines_for(variants: int) -> int:

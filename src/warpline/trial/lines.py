@@ -14,6 +14,8 @@ CHOSEN_NUMBER = {
     "larger_micro_batch": re.compile(r"(\d{1,9}) micro-batches made one"),
 }
 """Where a change's proof says the number that it chose for this machine: `N` in its lines."""
+BEFORE_WRAPPING = ("channels_last",)
+"""Changes of a model that DistributedDataParallel must find made: it keeps gradients in the layout of the weights."""
 COMPILE_CALL = re.compile(r"(\w+)\.compile\(([^)]*)\)")
 
 
@@ -22,7 +24,12 @@ def lines_for(change: TryableChange, use: ProgramUse, proof: Sequence[str]) -> s
     number = measured_number(change.name, proof)
     lines = re.sub(r"\bN\b", number, change.lines) if number else change.lines
     modules = changed_modules(change.name, use)
-    return module_lines(lines, max(modules, key=lambda one: one.parameters)) if modules else lines
+    if not modules:
+        return lines
+    largest = max(modules, key=lambda one: one.parameters)
+    if change.name in BEFORE_WRAPPING and largest.inside:
+        return f"{lines}; before {largest.name}(model)"
+    return module_lines(lines, largest)
 
 
 def measured_number(name: str, proof: Sequence[str]) -> str | None:

@@ -114,7 +114,7 @@ def alive_together(look: LookReport, host_free_bytes: int, most: int) -> int:
     if look.use.on_gpu:
         one = 1.3 * look.gpu_reserved_bytes + CONTEXT_BYTES
         fits = min(fits, int(0.9 * (look.gpu_free_bytes + look.gpu_reserved_bytes + CONTEXT_BYTES) / one))
-    return max(1, min(fits, int(0.8 * host_free_bytes / max(1.3 * look.host_bytes, 1))))
+    return max(1, min(fits, int(0.8 * host_free_bytes / max(1.3 * look.host_bytes * look.use.world_size, 1))))
 
 
 CONTEXT_BYTES = 700_000_000

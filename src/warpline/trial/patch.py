@@ -16,7 +16,7 @@ from msgspec import Struct
 from warpline.capture.trial.use import ModuleUse, ProgramUse
 from warpline.trial.answer import TrialAnswer, TriedFix
 from warpline.trial.candidates import tryable
-from warpline.trial.lines import changed_modules, measured_number, module_lines
+from warpline.trial.lines import BEFORE_WRAPPING, changed_modules, measured_number, module_lines
 
 
 class SourcePlace(Struct, frozen=True):
@@ -132,6 +132,8 @@ def edits_of(row: TriedFix, use: ProgramUse) -> list[tuple[SourcePlace, Edit]]:
         case "bf16":
             return _autocast(use)
     modules = {(one.place, one.name): one for one in changed_modules(name, use)}.values()
+    if name in BEFORE_WRAPPING and any(one.inside for one in modules):
+        return []  # the place known is where the wrapper is made
     return _at([(one.place, after_statement(one, tryable()[name][0].lines)) for one in modules])
 
 

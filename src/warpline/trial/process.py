@@ -22,7 +22,7 @@ from warpline.quote import quote
 ERROR_CHARS = 160
 COMPILING = ("torch/_inductor/", "_dynamo/convert_frame", "torch/_dynamo/")
 """Parts of a frame's file while torch.compile is at work."""
-INSTALLED = ("-packages/", "/lib/python", "<frozen")
+INSTALLED = ("-packages/", "/lib/python", "/bin/", "<frozen")
 """Parts of a frame's file that is not the program's own."""
 
 
@@ -87,6 +87,8 @@ class VariantProcess:
         """It hangs if it is not ready after so many seconds."""
         self._allowed = 0
         self._read = 0
+        self._groups: set[int] = set()
+        """Its process groups, once it is ready: with its ranks."""
         self._log = (folder / "log.txt").open("wb")
         self.started = time.monotonic()
         self._child = subprocess.Popen(
@@ -113,6 +115,9 @@ class VariantProcess:
         file = self.folder / READY
         if self.report is None and file.exists():
             self.report = msgspec.json.decode(file.read_bytes(), type=ProcessReport)
+            for pid in self._left():
+                with contextlib.suppress(ProcessLookupError):
+                    self._groups.add(os.getpgid(pid))
         return self.report is not None
 
     def looked(self) -> LookReport | None:
@@ -218,8 +223,9 @@ class VariantProcess:
         return left
 
     def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._child.pid, number)
+        for group in {self._child.pid, *self._groups}:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, number)
 
     def _lines(self) -> list[str]:
         with contextlib.suppress(OSError):

@@ -88,7 +88,7 @@ def row_of(changes: Sequence[Candidate], record: TrialRecord, claims: int, is_fr
     own = [one for one in record.measured if one.name == name]
     error = record.errors.get(name, "")
     if not own:
-        return replace(row, why_not=error or "not tried: the budget ended")
+        return replace(row, why_not=error or "not tried: the trial ended before")
     row = replace(row, proof=_proof(own, any(one.change.compiles for one in changes)))
     row = replace(row, lines="\n".join(lines_for(one.change, record.look.use, row.proof) for one in changes))
     if not row.proof:
@@ -97,7 +97,7 @@ def row_of(changes: Sequence[Candidate], record: TrialRecord, claims: int, is_fr
     measured_gain = gain_of(name, BASELINE, [one.timed() for one in record.measured], record.look.use.on_gpu)
     if measured_gain is None:
         compiled = any(window.compiled for one in own for window in one.windows)
-        why = "something was compiled in the others" if compiled else "the program or the budget ended"
+        why = "something was compiled in the others" if compiled else "the program or the trial ended"
         return replace(row, why_not=error or f"not measured: fewer than {MIN_ROUNDS} whole rounds, {why}")
     verdict = measured_gain.verdict(claims=claims)
     note = f"one process failed: {error}" if error else part

@@ -5,12 +5,12 @@ What looks faster is measured again in fresh processes, together with combinatio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
 
-from warpline.errors import WarplineError
 from warpline.estimate import SHOWN_GAIN, Estimate
 from warpline.trial.answer import TrialAnswer, TriedFix
 from warpline.trial.candidates import NOTHING, Candidate
@@ -19,10 +19,13 @@ from warpline.trial.groups import LAST_SHARE, Show, StopTrial, VariantGroups
 from warpline.trial.judge import MAX_GROUPS, WORTH_HAVING
 from warpline.trial.rows import BASELINE, TrialRecord, combination_name, row_of, step_of_baseline
 from warpline.trial.variants import Say, SeenProgram, Variant, VariantProcesses
+from warpline.units import several
 
 CONFIRM_SHARE = 0.7
 """Part of what is left of the budget that measuring again may take."""
 MAX_WINNERS = 6
+BUDGET_STEP = 1.5
+"""A budget that was too short was so by half at least: what it had no time for is not known exactly."""
 FEW = 6
 """So many are measured in one group."""
 
@@ -46,19 +49,18 @@ def run_trial(
 ) -> TrialAnswer:
     """One `warpline try`; whatever ends it early, what is known is answered."""
     processes = VariantProcesses(request.command, request.working_folder, request.budget_s)
-    session, stopped = None, ""
+    stopped = ""
     try:
         program = look_at_program(processes, request.candidates, may_write, say)
         session = TrialSession(request, program, VariantGroups(processes, program, say, show), say)
-        session.measure_all()
-    except StopTrial:
-        stopped = f"the budget of {request.budget_s:.0f} s is over"
-    except KeyboardInterrupt:
-        stopped = "interrupted"
+        try:
+            session.measure_all()
+        except StopTrial:
+            stopped = f"the budget of {request.budget_s:.0f} s is over ({session.needs()})"
+        except KeyboardInterrupt:
+            stopped = "interrupted"
     finally:
         processes.end_all()
-    if session is None:
-        raise WarplineError("no-answer", stopped or "the first run showed nothing", "give it a larger --budget")
     return session.answer(stopped, processes.taken_s)
 
 
@@ -68,6 +70,8 @@ class TrialSession:
     def __init__(self, request: TrialRequest, program: SeenProgram, groups: VariantGroups, say: Say) -> None:
         self._request, self._program, self._groups, self._say = request, program, groups, say
         self._why_not: dict[str, str] = {}
+        self._applicable = 0
+        """How many candidates can apply."""
         self._combinations: list[tuple[Candidate, ...]] = []
         self._fresh_since: dict[str, int] = {}
         """The first group after the choice of what looks faster, by name."""
@@ -82,6 +86,9 @@ class TrialSession:
                 self._why_not[one.name] = f"did not apply: {why}"
             else:
                 open_.append(one)
+        self._applicable = len(open_)
+        if self._groups.enough_s(self._applicable) > self._request.budget_s:
+            self._say(self.needs())
         # Compilers start late, so the others do not wait for them, unless another start takes longer than that.
         few = len(open_) <= FEW
         quick = [one for one in open_ if not one.change.compiles and not few]
@@ -95,6 +102,14 @@ class TrialSession:
             )
         self._confirm(open_)
         self._settle_open(open_)
+        if self._groups.left_out:
+            raise StopTrial
+
+    def needs(self) -> str:
+        """What the budget lacks time for, and which would have it."""
+        budget_s = max(self._groups.enough_s(self._applicable), BUDGET_STEP * self._request.budget_s)
+        budget = f"--budget {math.ceil(budget_s / 60)}m has time for {several(self._applicable, 'fix', 'fixes')}"
+        return f"starting the program takes about {self._program.took_s:.0f} s here; {budget}"
 
     def _confirm(self, tried: Sequence[Candidate]) -> None:
         """Measure what looks faster again, in fresh processes, together with combinations of it."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from warpline.capture.launch import forwarding_environment
 from warpline.capture.run import INJECTED
-from warpline.capture.this_process import usable_cores
+from warpline.capture.this_process import hold_signals, usable_cores
 from warpline.capture.trial.plan import VARIABLE, TrialPlan
 from warpline.errors import WarplineError
 from warpline.trial.candidates import Candidate
@@ -28,8 +28,6 @@ COMPILE_START_S = 180.0
 """Likewise what a compiler may take."""
 POLL_S = 0.004
 """How often a process is asked whether it is ready."""
-STANDALONE = "--standalone"
-"""The option of torchrun that chooses a free port."""
 Say = Callable[[str], None]
 """Gets the lines of progress."""
 
@@ -72,11 +70,6 @@ class VariantProcesses:
         self._number = 0
 
     @property
-    def has_own_port(self) -> bool:
-        """Whether the command chooses a free port: launchers of several ranks otherwise take one and the same."""
-        return STANDALONE in self._command
-
-    @property
     def taken_s(self) -> float:
         """How long it has run."""
         return time.monotonic() - self._began
@@ -101,7 +94,8 @@ class VariantProcesses:
         make_working_copy(self._working_folder, working_copy, self._folder)
         changes = variant.changes
         compiles = any(one.change.compiles for one in changes)
-        per_core = max(1.0, together / usable_cores())
+        ranks = program.look.use.world_size if program else 1
+        per_core = max(1.0, together * ranks / usable_cores())
         limit_s = per_core * ((program.start_s if program else MIN_START_S) + COMPILE_START_S * compiles)
         settings: dict[str, object] = {"hang_after_s": 0.9 * limit_s, "eager_random": variant.only_results}
         if program is not None:
@@ -146,6 +140,7 @@ class VariantProcesses:
 
     def end_all(self) -> None:
         """End whatever runs, and remove what it wrote."""
-        for process in self._alive:
-            process.end()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        with hold_signals():  # a process that is stopped would stay for ever
+            for process in self._alive:
+                process.end()
+            shutil.rmtree(self._folder, ignore_errors=True)

@@ -33,6 +33,7 @@ from warpline.capture.trial.changes import (
 from warpline.capture.trial.gate import READY, WindowGate, await_compile_workers, compile_counts, is_awaited, leave
 from warpline.capture.trial.op_counts import count_ops
 from warpline.capture.trial.outermost import Call, OutermostCalls
+from warpline.capture.trial.own_store import give_own_stores
 from warpline.capture.trial.plan import FORWARD, GENERATE, OPTIMIZER, TrialPlan
 from warpline.capture.trial.results import FIRST_INPUT, FirstResults
 from warpline.capture.trial.twin import known_weights, move_by_rounding, round_again
@@ -77,6 +78,7 @@ class TrialAgent:
         own_folders = plan.working_copy, str(self.folder.parent)
         self.writes = FileWrites(*own_folders, self._ask_to_write) if plan.asks else FileWrites(*own_folders)
         seed_all(torch)
+        give_own_stores(torch, self.folder)
         named = [name.partition("=") for name in plan.changes]
         self.changes = [CHANGES[name](torch, value) for name, _, value in named]
         for change in self.changes:
@@ -87,7 +89,14 @@ class TrialAgent:
         self._listen()
         self.calls = OutermostCalls(torch, self._adopt, self._call)
         atexit.register(self._at_exit)
+        os.register_at_fork(after_in_child=self._forked)
+        self.watched = os.getpid()
         faulthandler.dump_traceback_later(plan.hang_after_s)
+
+    def _forked(self) -> None:
+        """What is forked before any step may be a rank; later it is a worker."""
+        if self.leads is None:
+            self.pid = os.getpid()
 
     def _listen(self) -> None:
         torch = self.torch
@@ -347,7 +356,8 @@ class TrialAgent:
 
     def _ready(self) -> None:
         """The steps before the first window are over."""
-        faulthandler.cancel_dump_traceback_later()
+        if self.watched == self.pid:  # the thread that watches is not forked
+            faulthandler.cancel_dump_traceback_later()
         self.ready_after_s = time.time() - self.plan.started
         self._stop_searching()
         await_compile_workers()

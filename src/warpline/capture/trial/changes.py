@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from typing import Any, ClassVar
 
-from warpline.capture.patches import after, replace
+from warpline.capture.patches import after, before, replace
 from warpline.capture.precision import matmuls_in_tf32
 from warpline.capture.this_process import usable_cores
 from warpline.capture.trial.op_counts import count_ops
@@ -220,16 +220,26 @@ class NoEmptyCache(ProgramChange):
 class ChannelsLast(ProgramChange):
     """Models with convolutions, and the images that go into them, in channels_last."""
 
+    def arm(self) -> None:
+        """Convert a model before DDP wraps it: its first gradients come in the layout that the weights have then."""
+        parallel = importlib.import_module("torch.nn.parallel")
+        before(
+            parallel.DistributedDataParallel, "__init__", lambda wrapper, module, *_, **__: self._convert_model(module)
+        )
+
     def adopt(self, module: Any) -> None:
         """Convert the weights once."""
         convolutions = sum(isinstance(inner, self.torch.nn.Conv2d) for inner in module.modules())
         if convolutions:
-            module.to(memory_format=self.torch.channels_last)
+            self._convert_model(module)
             self.done["convolutions in channels_last"] += convolutions
 
     def around(self, call: Call, module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Convert the inputs."""
         return call(module, map_tree(arguments, self._convert), map_tree(named, self._convert))
+
+    def _convert_model(self, module: Any) -> None:
+        module.to(memory_format=self.torch.channels_last)
 
     def _convert(self, leaf: Any) -> Any:
         is_image = isinstance(leaf, self.torch.Tensor) and leaf.dim() == 4 and leaf.is_floating_point()
