@@ -9,7 +9,7 @@ from warpline.capture.trial.use import ProgramUse
 from warpline.estimate import Estimate
 from warpline.reports import html, markdown, terminal
 from warpline.reports.trial import trial_report
-from warpline.trial.answer import LaterLoss, MemoryPeak, TrialAnswer, TriedFix
+from warpline.trial.answer import NOT_TRIED, LaterLoss, MemoryPeak, TrialAnswer, TriedFix
 from warpline.trial.sameness import Sameness
 
 FASTER = TriedFix(
@@ -27,7 +27,7 @@ FASTER = TriedFix(
     memory=MemoryPeak(10**9, 10**9),
     later_start_s=5.0,
     pays_after_steps=100,
-    loss=LaterLoss(80, 2.5, 2.5),
+    loss=LaterLoss(80, 2.5, 2.51234),
     processes=2,
 )
 PRUNED = TriedFix("channels_last", "", "", why_not="did not apply: the program calls no model with a Conv2d")
@@ -49,7 +49,7 @@ def test_the_first_line_has_the_best_combination() -> None:
     shown = text(answer(FASTER, PRUNED, best=("tf32",)))
     assert "A step (AdamW.step()) takes 100 ms; with tf32 it takes 50.0 ms: 2.00× (1.90× to 2.10×)." in shown
     assert "5 s later, pays after 100 steps" in shown
-    assert "after 80 steps 2.5 → 2.5" in shown
+    assert "after 80 steps 2.50000 → 2.51234" in shown
     assert "1.50–2.50×" in shown
 
 
@@ -77,6 +77,14 @@ def test_a_bound_an_early_end_and_files_are_named() -> None:
     assert "inconclusive (upper bound)" in shown
     assert "Ended early: interrupted" in shown
     assert "/tmp/out/log.txt" in shown
+
+
+def test_what_more_time_may_decide_is_named() -> None:
+    late = TriedFix("no_gc", "", "", why_not=NOT_TRIED)
+    assert "Not known yet: remove_sync, no_gc; a larger --budget, or --fix for" in text(
+        answer(FASTER, BOUND, late, PRUNED)
+    )
+    assert "Not known yet" not in text(answer(FASTER, PRUNED))
 
 
 @pytest.mark.parametrize("render", [markdown.render, lambda report: "".join(map(html.section, report.sections))])

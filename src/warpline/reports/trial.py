@@ -132,7 +132,7 @@ def _explained(row: TriedFix) -> Explained:
     if row.sameness is not None:
         facts.append(Fact("result", row.sameness.sentence))
     if row.loss is not None:
-        facts.append(Fact("loss", f"after {row.loss.steps} steps {row.loss.before:.6g} → {row.loss.after:.6g}"))
+        facts.append(Fact("loss", f"after {row.loss.steps} steps {row.loss.before:#.6g} → {row.loss.after:#.6g}"))
     if row.later_start_s is not None:
         pays = f", pays after {row.pays_after_steps:,} steps" if row.pays_after_steps else ""
         facts.append(Fact("start", f"{row.later_start_s:.0f} s later{pays}"))
@@ -144,6 +144,10 @@ def _explained(row: TriedFix) -> Explained:
 def _notes(answer: TrialAnswer) -> Iterator[Note]:
     if answer.stopped:
         yield Note("warning", "stopped", f"Ended early: {answer.stopped}; the rows show what is known.")
+    open_rows = [row.name for row in answer.tries if row.is_open]
+    if open_rows:
+        more = "a larger --budget, or --fix for fewer of them, may decide it"
+        yield Note("info", "open", f"Not known yet: {', '.join(open_rows)}; {more}.")
     if any(row.is_bound and row.gain for row in answer.tries):
         yield Note(
             "info",

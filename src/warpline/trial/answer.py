@@ -13,6 +13,7 @@ from warpline.trial.sameness import Sameness
 
 SCHEMA = "warpline.try/1"
 NS_PER_S = 1e9
+NOT_TRIED = "not tried: the trial ended before"
 
 
 class MemoryPeak(Struct, frozen=True):
@@ -61,6 +62,11 @@ class TriedFix(Struct, frozen=True):
     loss: LaterLoss | None = None
     processes: int = 0
     note: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more time may give a verdict, or another one."""
+        return self.verdict == "inconclusive" or self.why_not == NOT_TRIED
 
     @property
     def prediction_held(self) -> bool | None:

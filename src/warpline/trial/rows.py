@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from warpline.estimate import Estimate
-from warpline.trial.answer import LaterLoss, MemoryPeak, TriedFix
+from warpline.trial.answer import NOT_TRIED, LaterLoss, MemoryPeak, TriedFix
 from warpline.trial.candidates import Candidate
 from warpline.trial.judge import EARLY_TAIL, MIN_ROUNDS, MeasuredProcess, between_processes, gain_of
 from warpline.trial.lines import lines_for
@@ -88,7 +88,7 @@ def row_of(changes: Sequence[Candidate], record: TrialRecord, claims: int, is_fr
     own = [one for one in record.measured if one.name == name]
     error = record.errors.get(name, "")
     if not own:
-        return replace(row, why_not=error or "not tried: the trial ended before")
+        return replace(row, why_not=error or NOT_TRIED)
     row = replace(row, proof=_proof(own, any(one.change.compiles for one in changes)))
     row = replace(row, lines="\n".join(lines_for(one.change, record.look.use, row.proof) for one in changes))
     if not row.proof:
