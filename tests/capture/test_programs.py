@@ -227,6 +227,24 @@ def test_stop_does_not_wait_for_ever_after_a_window(tmp_path: Path) -> None:
     assert (run.entry["steps_recorded"], run.entry["ended_by"]) == (0, "seconds")
 
 
+def test_stop_does_not_wait_for_ever_for_steps_that_ended_too_soon(tmp_path: Path) -> None:
+    """As a server does that gets a few requests: the step is known, and does not come any more while it waits in C."""
+    steps = "for step in range(6):\n    train()\n    time.sleep(0.05)\n"
+    script = f"{MODEL}train()\n{UNTIL_RECORDED}{steps}time.sleep(90)\nprint('over')"
+    run = record(tmp_path, script, "--after", "1", "--seconds", "0.1", "--stop")
+    assert "a step is one optimizer.step" in run.err
+    assert "over" not in run.out, "it was ended, and did not end"
+    assert (run.manifest["stopped"], run.entry["steps_recorded"]) == (True, 0)
+
+
+def test_stop_waits_for_the_first_call_of_a_program_that_has_an_optimizer(tmp_path: Path) -> None:
+    """Its first batch takes longer than the window: workers that are still importing, say."""
+    script = MODEL + UNTIL_RECORDED + "time.sleep(1)\nwhile True:\n    train()\n    time.sleep(0.01)"
+    run = record(tmp_path, script, *FEW, "--after", "1", "--seconds", "0.1", "--stop")
+    assert run.manifest["stopped"] is True
+    assert len(run.step_names()) == 2
+
+
 EVERYDAY = """
 import time
 import torch

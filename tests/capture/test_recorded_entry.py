@@ -58,6 +58,7 @@ def test_the_lines_that_construct_optimizers_are_those_noted(
         ('{"workers": 2, "cpu_ns": 900}', LoaderWork(2, 900)),
         ("null", None),
         ('{"workers": 0, "cpu_ns": 900}', None),
+        ('{"workers": 0.5, "cpu_ns": 900}', None),
         ('{"workers": 2, "cpu_ns": -1}', None),
         ('{"workers": 2}', None),
         ("[7]", None),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ from warpline.capture import bare_step_timer as laps
 from warpline.capture.plan import Plan
 from warpline.capture.process_record import ProcessRecord
 from warpline.capture.recorders import TorchRecorder
-from warpline.capture.session import DONE, SECOND_PASS, Session
+from warpline.capture.session import DONE, MAX_MISSED_STEPS, SECOND_PASS, Session
 from warpline.capture.steps import FORWARD, MAX_IGNORED_CALLS, OPTIMIZER
 
 torch = pytest.importorskip("torch")
@@ -73,6 +74,15 @@ def test_steps_that_fall_silent_in_the_warm_up_make_room_for_others(tmp_path: Pa
     session.close("exit")
     assert written(tmp_path)["steps_found_by"] == "optimizer.step"
     assert written(tmp_path)["steps_recorded"] == 30 - (MAX_IGNORED_CALLS + 2) - 3
+
+
+def test_a_step_that_does_not_come_any_more_is_no_longer_said_to_be_known(tmp_path: Path) -> None:
+    session = Session(torch, Plan(folder=str(tmp_path), after_s=0.0))
+    steps(session, 4)
+    assert written(tmp_path)["step_is"] == "one optimizer.step"
+    time.sleep(MAX_MISSED_STEPS * session._laps.longest_s())
+    session.look_for_another_step()
+    assert written(tmp_path)["step_is"] is None
 
 
 def test_a_profiler_of_one_thread_is_not_stopped_from_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

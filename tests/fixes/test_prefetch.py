@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import kineto_files as files
@@ -12,6 +13,7 @@ from kineto_files import Event
 from warpline.findings.judge import judge
 from warpline.fixes.registry import question_about
 from warpline.replay import WhatIf
+from warpline.replay.bare_step import MOST_STRAY
 from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC
 from warpline.replay.costs.shares import LOADER_SHARE
 from warpline.trace.open import open_trace
@@ -110,10 +112,13 @@ LAUNCHES = 20
 def with_workers(folder: Path, workers: int, cpu_us: float) -> WhatIf:
     """Steps of 100 µs without recording, bound by launches; `run` has timed the workers of their loader."""
     folder.mkdir()
-    work = {"workers": workers, "cpu_ns": 1000 * cpu_us}
-    entry = {"file": files.write(folder, steps_of_launches()).name, "loader_work": work}
-    (folder / "manifest.json").write_text(json.dumps({"files": [entry["file"]], "traces": [entry]}))
-    return question_about(open_trace(folder / str(entry["file"]), cache=False))
+    return timed_by_run(files.write(folder, steps_of_launches()), workers, cpu_us)
+
+
+def timed_by_run(trace: Path, workers: int, cpu_us: float) -> WhatIf:
+    entry = {"file": trace.name, "loader_work": {"workers": workers, "cpu_ns": 1000 * cpu_us}}
+    (trace.parent / "manifest.json").write_text(json.dumps({"files": [trace.name], "traces": [entry]}))
+    return question_about(open_trace(trace, cache=False))
 
 
 def steps_of_launches() -> list[Event]:
@@ -132,7 +137,8 @@ def test_what_the_workers_need_for_a_batch_bounds_every_other_fix(tmp_path: Path
     free, bound = (with_workers(tmp_path / str(cpu), 2, cpu) for cpu in (20, 120))
     assert free.ask("cuda_graph").new_step_ns.expected < 50_000
     step = bound.ask("cuda_graph").new_step_ns
-    assert step.low == step.expected == 60_000 < bound.bare.expected_ns == free.bare.expected_ns
+    assert step.expected == 60_000 < bound.bare.expected_ns == free.bare.expected_ns
+    assert step.low == 60_000 / MOST_STRAY, "the workers' CPU time is no better known than a timed step"
 
 
 def test_more_workers_share_what_was_measured(tmp_path: Path) -> None:
@@ -144,6 +150,15 @@ def test_more_workers_share_what_was_measured(tmp_path: Path) -> None:
 
 def test_workers_are_not_slower_than_the_step_that_they_fed(tmp_path: Path) -> None:
     assert with_workers(tmp_path / "run", 1, 10_000).ask("cuda_graph").gain.expected == 1.0
+
+
+def test_advice_does_not_ask_for_fewer_workers_than_there_are(tmp_path: Path) -> None:
+    """Those need 3 ms for a batch, the loop without its loading less than 1 ms."""
+    trace = asked(tmp_path, 3000, loader="_MultiProcessingDataLoaderIter").trace.file
+    findings = judge(timed_by_run(trace, 20, 60_000).trace).findings
+    advice = next(one.how for one in findings if one.fix == "prefetch")
+    found = re.search(r"assumes 20 workers, which load a batch in 3\.00 ms; about (\d+) would hide all loading", advice)
+    assert found and int(found[1]) > 60, advice
 
 
 def test_where_workers_need_as_long_as_the_step_neither_launches_nor_data_alone_are_the_cause(tmp_path: Path) -> None:

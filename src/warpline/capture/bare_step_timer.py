@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from warpline.capture.loader_clock import LoaderClock, work_between
-from warpline.capture.run_folder import MAX_STORED_LAPS, MIN_TIMED_STEPS, LoaderWork
+from warpline.capture.loader_clock import LoaderClock
+from warpline.capture.run_folder import MAX_STORED_LAPS, MIN_TIMED_STEPS
 
 COLD_STEPS = 2
 """The first steps load, tune and allocate: these and a third of all steps are left out if enough others follow."""
@@ -56,12 +56,10 @@ class StepTimer:
         self._ends: list[_Mark] = []
         self._begins: list[_Mark] = []
         self.loaders = LoaderClock()
-        self._loaded = self.loaders.read()
 
     def lap(self) -> None:
         """Record the end of a step and the start of the next."""
-        if not self._ends:
-            self._loaded = self.loaders.read()
+        self.loaders.lap()
         mark = self._mark()
         self._ends.append(mark)
         self._begins.append(mark)
@@ -103,10 +101,7 @@ class StepTimer:
         """Discard all laps."""
         self._ends.clear()
         self._begins.clear()
-
-    def loader_work(self) -> LoaderWork | None:
-        """What the workers of a DataLoader did for each step since the first lap; None without workers."""
-        return work_between(self._loaded, self.loaders.read(), len(self._ends) - 1)
+        self.loaders.restart()
 
     def summary(self, cold: int = COLD_STEPS) -> StepTime | None:
         """Summarise the laps; None with fewer than two. Waits for the last one."""

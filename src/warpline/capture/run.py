@@ -49,7 +49,8 @@ from warpline.sanitise import sanitise
 INJECTED = str(Path(__file__).parent / "inject")
 CHECK_INTERVAL_S = 0.4
 PATIENCE = 4
-"""So many times as long as for the first step, `--stop` waits after a window for steps of which calls were heard."""
+"""So many times as long as for the first step, `--stop` waits after a window for steps that an optimizer or a call
+announced, and so many times as long again once the step is known."""
 Say = Callable[[str], None]
 
 
@@ -292,7 +293,8 @@ class _Watcher:
             return False
         self._window_since = self._window_since or time.monotonic()
         waited_s = time.monotonic() - self._window_since
-        return bool(part["step_is"]) or (bool(part["steps_seen"]) and waited_s < PATIENCE * self._plan.after_s)
+        announced = bool(part["steps_seen"] or part["optimizers"] or part["step_is"])
+        return announced and waited_s < PATIENCE * self._plan.after_s * (PATIENCE if part["step_is"] else 1)
 
     def _is_new(self, subject: str) -> bool:
         """Whether nothing was said about it yet."""

@@ -62,7 +62,7 @@ def loader_work(trace: Path) -> LoaderWork | None:
     """What the workers did for a step; None if there were none, or that was not measured."""
     try:
         work = recorded_entry(trace)["loader_work"]
-        return LoaderWork(int(_positive(work["workers"])), _positive(work["cpu_ns"]))
+        return LoaderWork(int(_positive(int(work["workers"]))), _positive(work["cpu_ns"]))
     except (ValueError, KeyError, TypeError, OverflowError, ZeroDivisionError):
         return None
 

@@ -123,6 +123,7 @@ class Session:
         if self.phase == WAITING and not self._busy and self.has_lost_the_step():
             with self._careful():
                 self._forget_the_step()
+                self._keep()
 
     def close(self, reason: str) -> None:
         """End the recording in any state, write it, and ignore all later calls."""
@@ -265,7 +266,7 @@ class Session:
             ):
                 self.finder.lock()
                 if self.plan.tool != NCU:  # which slows every launch, recorded or not
-                    self.record.loader_work = self._laps.loader_work()
+                    self.record.loader_work = self._laps.loaders.work()
                     self.record.bare_step_ns = self._laps.summary()
                 self.record.first_step = position + self.plan.warmup
                 self._start(by_steps=True)

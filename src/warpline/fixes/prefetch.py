@@ -172,7 +172,8 @@ def _loaders(trace: Trace) -> Names:
 def _with_workers(evidence: Evidence) -> str:
     """Workers that the prediction assumes, workers that would hide all loading, and the cost left in the loop."""
     trial = evidence.trial(FIX.name)
-    workers = 1 / shares.LOADER_SHARE.expected
+    work = evidence.labelled.loader_work
+    workers = max(1 / shares.LOADER_SHARE.expected, work.workers if work else 0)
     needed = math.ceil(workers * trial.floor_ns / trial.unbounded_ns)
     enough = "which hide all loading" if needed <= workers else f"which load a batch in {duration(trial.floor_ns)}"
     more = "" if needed <= workers else f"; about {needed} would hide all loading"

@@ -44,7 +44,7 @@ NOT_RECORDING = rf"{DRIVER_LOADING}|unknown|unrecognized|undefined"
 LAUNCHING = ("dispatch", "launch_latency")
 """Causes of idle time that recording makes longer."""
 MOST_STRAY = 1.25
-"""Maximum distance of the range of a timed step from its median."""
+"""Maximum distance of the range of a timed step from its median, and of what workers need from their CPU time."""
 MIN_UNEVEN_LAPS = 12
 """Fewer uneven steps show no mean: of a loader with two workers, every fourth step was five times as long."""
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from warpline.estimate import Estimate
 from warpline.notebook import ShownAsCard
-from warpline.replay.bare_step import EXPECTED_STEP, HIGH_STEP, LOW_STEP, BareStep
+from warpline.replay.bare_step import EXPECTED_STEP, HIGH_STEP, LOW_STEP, MOST_STRAY, BareStep
 from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC, PESSIMISTIC
 from warpline.replay.fix import GraphFix, chosen_fixes
 from warpline.replay.graph.model import Graph, NodeKind
@@ -167,7 +167,7 @@ class WhatIf:
         worst = self._try(chosen, HIGH_STEP, PESSIMISTIC)
         steps_ns = best.step_ns, middle.step_ns, worst.step_ns
         replayed = Estimate(min(steps_ns), middle.step_ns, max(steps_ns))
-        known = self._ranges(names, middle, replayed, best.floor_ns)
+        known = self._ranges(names, middle, replayed, best.floor_ns / MOST_STRAY)
         return Prediction(
             fixes=tuple(
                 AppliedFix(item.name, item.summary, item.assumptions, changed)
