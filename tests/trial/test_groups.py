@@ -124,6 +124,20 @@ def test_a_group_is_not_started_without_the_time_to_measure_it(monkeypatch: pyte
     assert (measured, running.left_out) == ([first], True)
 
 
+def test_of_a_group_for_which_there_is_no_time_the_first_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "alive_together", lambda *_: 24)
+    monkeypatch.setattr(groups, "usable_cores", lambda: 64)
+    measured: list[Any] = []
+    steps = SimpleNamespace(step_s=0.001, settle=2, per_window=8, per_round=5)
+    program: Any = SimpleNamespace(took_s=1.0, steps=steps, look=ALONE)
+    running = VariantGroups(cast(Any, Budget()), program, print, lambda rows: None)
+    monkeypatch.setattr(running, "_together", lambda some, *_: measured.extend(some))
+    running.measure([])
+    many = cast(Any, [SimpleNamespace(name=f"fix{number}") for number in range(6)])
+    running.measure(many)  # of 2 s the start takes 1 s, and four rounds of four processes 0.88 s
+    assert (measured, running.left_out) == ([many[0]], True)
+
+
 def test_a_larger_budget_is_named_by_what_starts_took(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "usable_cores", lambda: 2)
     steps = SimpleNamespace(step_s=0.001, settle=2, per_window=8, per_round=5)

@@ -74,8 +74,9 @@ class VariantGroups:
             for part in range(parts):
                 some = variants[part * size : (part + 1) * size]
                 if (part or self.count > 1) and self.in_time(some) < len(some):
-                    self.left_out = True
-                    return
+                    self.left_out, some = True, some[: self.in_time(some)]
+                    if not some:
+                        return
                 self.count += bool(part)
                 until = began + share * (self._processes.left_s + time.monotonic() - began) * (part + 1) / parts
                 self._together(some, min(room - len(some), baselines_for(len(some))), until)
