@@ -16,7 +16,7 @@ CHOSEN_NUMBER = {
 """Where a change's proof says the number that it chose for this machine: `N` in its lines."""
 BEFORE_WRAPPING = ("channels_last",)
 """Changes of a model that DistributedDataParallel must find made: it keeps gradients in the layout of the weights."""
-COMPILE_CALL = re.compile(r"(\w+)\.compile\(([^)]*)\)")
+COMPILE_CALL = re.compile(r"\b(model|layer)\.compile\(([^()]*)\)")
 
 
 def lines_for(change: TryableChange, use: ProgramUse, proof: Sequence[str]) -> str:
