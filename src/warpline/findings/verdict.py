@@ -214,7 +214,7 @@ def _loader_limit(causes: Sequence[Cause], limits: Limits, plan: Sequence[PlanSt
     if state.loader is None:
         return ""
     said = [limits.row(cause).step_ns.expected for cause in causes] + [step.new_step_ns.expected for step in plan[:1]]
-    return f" {loader_limit(state.loader)}" if min(said) <= SHOWN_GAIN * state.loader.step_ns else ""
+    return f" {loader_limit(state.loader, state.step_ns)}" if min(said) <= SHOWN_GAIN * state.loader.step_ns else ""
 
 
 def _part_of_recording(state: State) -> str:

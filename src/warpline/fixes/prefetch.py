@@ -151,7 +151,7 @@ def _now(evidence: Evidence, loading: HostLoading, places: tuple[Place, ...]) ->
         inside = f", most of it in {reading}" if reading else ""
         return f"The DataLoader has no workers: it loads in the loop's own process{inside}. "
     if iterators.like("_MultiProcessingDataLoaderIter").any():
-        known = f"{loader_limit(work)} " if work else ""
+        known = f"{loader_limit(work, evidence.step_ns)} " if work else ""
         return f"The DataLoader has too few workers, or they are too slow: more workers, or cheaper samples. {known}"
     return _blocking(places[0]) if len(loading) else ""
 

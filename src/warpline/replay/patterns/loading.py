@@ -26,11 +26,11 @@ def loading_ns(labelled: LabelledGraph, part: Floats) -> float:
     return float(part.sum()) / (labelled.step_count if seen else max(labelled.step_count - 1, 1))
 
 
-def loader_limit(work: LoaderWork) -> str:
-    """Which step the workers of a DataLoader allow, as a sentence."""
+def loader_limit(work: LoaderWork, now_ns: float) -> str:
+    """Which step the workers of a DataLoader allow, as a sentence; they allow the step as it is."""
     return (
         f"The DataLoader has {several(work.workers, 'worker')}: {duration(work.cpu_ns)} of CPU time for each step, so "
-        f"no step is shorter than {duration(work.step_ns)} without more of them."
+        f"no step is shorter than about {duration(min(work.step_ns, now_ns))} without more of them."
     )
 
 
