@@ -105,7 +105,7 @@ def test_a_session_stores_one_after_its_last_recorded_step(tmp_path: Path) -> No
     (part,) = (tmp_path / "parts").glob("*.json")
     record = json.loads(part.read_text())
     assert record["state"] == "recorded"
-    assert record["host_costs"]["costs_ns"]["recording_op"]["expected"] > 0
+    assert record["host_costs"]["costs_ns"]["frame"]["expected"] > 0
     assert "aten::view" not in (tmp_path / record["file"]).read_text(), "the loops are not part of the trace"
 
 
@@ -114,4 +114,4 @@ def test_the_command_prints_the_same_document(capsys: pytest.CaptureFixture[str]
     assert command.main(["--json"]) == 0
     assert json.loads(capsys.readouterr().out)["schema"] == "warpline.host_costs/1"
     assert command.main([]) == 0
-    assert "recording_op" in capsys.readouterr().out
+    assert "frame" in capsys.readouterr().out, "differences may come out as nothing on a busy machine"
