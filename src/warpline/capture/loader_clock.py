@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -86,7 +85,7 @@ class _LoaderLaps:
 
     def of_steps(self) -> list[int]:
         """The batches of each step."""
-        return [end - start for start, end in pairwise(self.ends)]
+        return [end - start for start, end in zip(self.ends, self.ends[1:])]  # noqa: B905 - Python 3.9
 
 
 def state_of(iterator: Any, taken: int) -> LoaderState:
